@@ -43,7 +43,7 @@ for minor in 29 34; do
   mkdir "$schemas/$minor"
   cp .venv/lib/python3*/site-packages/kubernetes_validate/kubernetes-json-schema/v1."$minor".*-local-strict/*.json "$schemas/$minor"
   sed -i -e 's,"/api/_definitions.json,"_definitions.json,' -e 's,"$id": "https://kubernetes.io[^"]*","$comment": "",' "$schemas/$minor"/*.json
-  "$bin/kubeconform" -strict -summary -skip Certificate,ServiceMonitor \
+  "$bin/kubeconform" -strict -summary -skip Certificate,PrometheusRule,ServiceMonitor \
     -schema-location "$schemas/$minor/{{.ResourceKind}}{{.KindSuffix}}.json" "$out"/k8s/*.yaml
 done
 rm -rf "$schemas"

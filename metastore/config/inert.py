@@ -13,7 +13,7 @@ from metastore.config.values import choice, duration, integer
 
 _S, _MS, _H, _D = duration("s"), duration("ms"), duration("h"), duration("d")
 _POSITIVE = integer(1)
-_ALERT = "Prometheus warns: the threshold stands in deploy/alerts/compaction.yaml."
+_ALERT = "Prometheus warns: the threshold stands in the Helm chart's rules/alerts.yaml."
 _RARE = "They go with the statistics of runs: hive.metastore.runtime.stats.clean.frequency."
 _LEADER = "The servers that share a database elect who runs each loop, by locks in it."
 
@@ -99,7 +99,7 @@ class InertSettings:
         "hive.metastore.acidmetrics.thread.on switches all of these metrics.")
     metrics_log: timedelta = inert(
         duration("m"), "hive.compactor.acid.metrics.logger.frequency", "360m",
-        "Nothing is logged by the clock: /metrics has the numbers, and deploy/alerts/compaction.yaml the thresholds.")
+        "Nothing is logged by the clock: /metrics has the numbers, and the alerts of the Helm chart the thresholds.")
     delayed_cleanup: bool = inert(
         values.FLAG, "hive.compactor.delayed.cleanup.enabled", "false",
         "Replaced files are always kept for hive.compactor.cleaner.retention.time.seconds; 0s keeps none.")

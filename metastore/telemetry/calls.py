@@ -39,6 +39,10 @@ class Gauges(Protocol):
         """The number of TLS handshakes since the start that ended without a connection."""
 
     @property
+    def certificate_expires(self) -> float:
+        """The seconds since 1970 at which the Thrift port's certificate ends; infinite without TLS."""
+
+    @property
     def refused_logins(self) -> int:
         """The number of clients since the start that could not prove who they are."""
 
@@ -117,6 +121,11 @@ class CallStats:
                 "metastore_tls_handshakes_failed",
                 "TLS handshakes that ended without a connection.",
                 self.server.failed_handshakes,
+            )
+            yield GaugeMetricFamily(
+                "metastore_certificate_expires_timestamp_seconds",
+                "When the Thrift port's certificate ends; +Inf without TLS.",
+                self.server.certificate_expires,
             )
             yield CounterMetricFamily(
                 "metastore_logins_refused",

@@ -1,4 +1,4 @@
-"""The state of compactions, transactions and locks as metrics. Hive calls them acid metrics.
+"""The state of compactions, transactions, locks and the catalog as metrics. Hive calls most of them acid metrics.
 
 Rule: a loop measures the figures; a reader of /metrics never asks the database. Pools are few, and a label.
 """
@@ -68,6 +68,10 @@ GAUGES = {
     ),
     "locks": _Gauge("metastore_locks", "Locks that are held or requested."),
     "lock": _Gauge("metastore_oldest_lock_age_seconds", "Age of the oldest lock that is held."),
+    "lock_wait": _Gauge("metastore_oldest_lock_wait_seconds", "How long the oldest waiting lock request has waited."),
+    "databases": _Gauge("metastore_databases", "Databases of all catalogs."),
+    "tables": _Gauge("metastore_tables", "Tables and views of all catalogs."),
+    "partitions": _Gauge("metastore_partitions", "Partitions of all catalogs, as PostgreSQL estimates them."),
     "deltas": _Gauge("metastore_compaction_deltas", "Deltas that readers read, of those with most.", "table"),
     "small_deltas": _Gauge("metastore_compaction_small_deltas", "Those far smaller than their base.", "table"),
     "obsolete_deltas": _Gauge("metastore_compaction_obsolete_deltas", "Deltas that wait for the Cleaner.", "table"),

@@ -14,6 +14,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from math import inf
 
 import structlog
 from thrift.Thrift import TMessageType
@@ -166,6 +167,11 @@ class Server:
     def failed_handshakes(self) -> int:
         """The number of TLS handshakes that ended without a connection."""
         return self._handshakes.failed if self._handshakes is not None else 0
+
+    @property
+    def certificate_expires(self) -> float:
+        """Seconds since 1970 at which the port's certificate ends; infinite without TLS."""
+        return self._handshakes.certificate_expires if self._handshakes is not None else inf
 
     @property
     def refused_logins(self) -> int:

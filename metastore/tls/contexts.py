@@ -67,10 +67,14 @@ class RenewedContext:
     """A context that is made anew when any of its files has changed."""
 
     def __init__(self, settings: ServerSide | ClientSide) -> None:
-        """Make the context. Raises: InvalidInputError."""
+        """Make the context. Raises: InvalidInputError.
+
+        ``expires``: seconds since 1970 at which its own certificate ends; infinite without one.
+        """
         self._settings = settings
         self._files = (*settings.keystore, *settings.truststore)
         self._seen = self._state()
+        self.expires = float("inf")
         self._context = self._made()
         self._looked = time.monotonic()
         self._lock = threading.Lock()
@@ -94,7 +98,9 @@ class RenewedContext:
 
     def _made(self) -> ssl.SSLContext:
         own = self._settings
-        return client_context(own) if isinstance(own, ClientSide) else server_context(own)
+        made = client_context(own) if isinstance(own, ClientSide) else server_context(own)
+        self.expires = _own_expires(own)
+        return made
 
     def _state(self) -> list[tuple[int, int, int] | None]:
         return [_identity(path) for path in self._files]
@@ -159,6 +165,15 @@ def _context(protocol: int) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     return context
+
+
+def _own_expires(settings: ServerSide | ClientSide) -> float:
+    if not settings.keystore:
+        return float("inf")
+    from metastore.tls import keystore  # As in _load_own.
+
+    [own, *_] = keystore.read(settings.keystore, settings.keystore_password).certificates
+    return own.not_valid_after_utc.timestamp()
 
 
 def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> None:

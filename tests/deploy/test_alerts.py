@@ -5,22 +5,51 @@ from pathlib import Path
 
 import yaml
 
+from metastore.client import MetastoreClient
 from metastore.telemetry.compactions import GAUGES, CompactionCollector
 from metastore.telemetry.locks import LockStats
 from metastore.telemetry.metrics import Metrics
 from metastore.telemetry.txns import TxnStats
+from tests.docs import dashboards
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "alerts.md"
-RULES = [rule for group in yaml.safe_load((ROOT / "deploy" / "alerts" / "compaction.yaml").read_text())["groups"] for rule in group["rules"]]
+CHART = ROOT / "deploy" / "helm" / "transaction-metastore"
 
 
-def test_every_alert_asks_for_metrics_that_are_printed():
-    metrics = Metrics("1")
-    metrics.add(CompactionCollector(lambda: [("compactions", "failed", 1.0)]))
-    printed = {name for family in metrics.registry.collect() for name in (family.name, f"{family.name}_total")}
+def rules(name):
+    return [rule for group in yaml.safe_load((CHART / "rules" / f"{name}.yaml").read_text())["groups"] for rule in group["rules"]]
 
-    assert {name for rule in RULES for name in re.findall(r"metastore_\w+", rule["expr"])} <= printed
+
+RULES = rules("alerts")
+
+
+def queries():
+    """What the alerts, the recording rules and the panels ask for."""
+    for name in ("alerts", "hive-names"):
+        yield from ((rule.get("alert", rule.get("record")), rule["expr"]) for rule in rules(name))
+    for board in dashboards.boards():
+        yield from ((f"{board['title']}: {panel['title']} {legend}", asked) for row in board["rows"] for panel in row for legend, asked in panel["of"].items())
+
+
+def test_what_is_asked_for_is_printed(server):
+    with MetastoreClient(server.thrift_uri) as client:
+        client.get_all_databases()
+    server.metrics.add(CompactionCollector(lambda: [("compactions", "failed", 1.0)]))
+    names = {sample.name for family in server.metrics.registry.collect() for sample in family.samples}
+    names |= {name for family in server.metrics.registry.collect() for name in (family.name, f"{family.name}_total")}  # none has happened yet
+    asked = {(where, name) for where, query in queries() for name in re.findall(r"\b(?:metastore|process)_\w+", query)}
+
+    assert {(where, name) for where, name in asked if name not in names} == set()
+
+
+def test_a_legend_shows_a_label_that_its_query_keeps():
+    """`by (x)` keeps x alone; without it each label of the metric stays, and Prometheus adds the process's address."""
+    for where, query in queries():
+        for shown in re.findall(r"{{(\w+)}}", where):
+            kept = re.findall(r"\bby \(([\w, ]+)\)", query)
+            labels = set(re.split(", ?", kept[0])) if kept else {"instance"}
+            assert shown in labels, where
 
 
 def test_every_alert_has_a_runbook_and_every_section_an_alert():
@@ -51,3 +80,10 @@ def test_states_of_which_there_are_none_are_zero():
     assert (printed["metastore_compaction_pool_waiting", "etl"], printed["metastore_locks",]) == (3, 4)
     assert ("metastore_aborted_txns",) not in printed  # not measured: not told
     assert list(CompactionCollector(list).collect()) == []
+
+
+def test_names_of_hives_are_each_given_once():
+    records = [rule["record"] for rule in rules("hive-names")]
+
+    assert len(records) == len(set(records))
+    assert {record.rsplit("_", 1)[1] for record in records} == {"Count", "Value"}

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from metastore.cli.main import cli
-from tests.deploy.test_manifests import CHART, DEPLOY, of_kind
+from tests.deploy.test_manifests import CHART, DEPLOY, objects, of_kind
 from tests.support import how_to
 
 PAGES = ["kubernetes.md", "sidecar.md", "machines.md"]
@@ -61,3 +61,16 @@ def test_what_operators_are_told_is_what_the_chart_makes():
     assert hive["spec"]["metastore"]["externalUri"] == discovery["data"]["HIVE"]
     assert (trino["apiVersion"], trino["kind"]) == ("trino.stackable.tech/v1alpha1", "TrinoCatalog")
     assert trino["spec"]["connector"]["hive"]["metastore"]["configMap"] == discovery["metadata"]["name"]
+
+
+def test_the_chart_brings_what_rings_and_what_is_looked_at():
+    """The values of the page are the production's, and each file of rules and dashboards is in what they render to."""
+    [text] = re.findall(r"^```yaml\n(.*?)^```", (how_to.PAGES / "alerts.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert yaml.safe_load(text).items() <= yaml.safe_load((CHART / "ci" / "production.yaml").read_text()).items()
+    [rule] = [found for found in objects(CHART.parents[1] / "k8s" / "production.yaml") if found["kind"] == "PrometheusRule"]
+    given = [group for path in sorted((CHART / "rules").glob("*.yaml")) for group in yaml.safe_load(path.read_text())["groups"]]
+    assert rule["spec"]["groups"] == given
+    for path in (CHART / "dashboards").glob("*.json"):
+        found = of_kind("production", "ConfigMap", f"metastore-dashboard-{path.stem}")
+        assert json.loads(found["data"][path.name]) == json.loads(path.read_text())
+        assert found["metadata"]["labels"]["grafana_dashboard"] == "1"

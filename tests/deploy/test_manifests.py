@@ -27,7 +27,7 @@ from metastore.telemetry.metrics import Metrics
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "transaction-metastore"
 RENDERED = sorted((DEPLOY / "k8s").glob("*.yaml"))
-OTHERS_KINDS = {"Certificate", "ServiceMonitor"}
+OTHERS_KINDS = {"Certificate", "PrometheusRule", "ServiceMonitor"}
 OLDEST, NEWEST = "1.29", "1.34"
 
 

@@ -27,6 +27,7 @@ RUN_BY = {  # a page: the tests that run its blocks, by their languages
     "README.md": {"python": FIRST},
     "acid-tables-from-pyspark.md": {"python": SPARK, "sql": SPARK},
     "acid-tables-in-spark-sql.md": {"python": SPARK, "sql": SPARK, "bash": FIRST},
+    "alerts.md": {"yaml": "tests/deploy/test_how_to.py"},
     "backup.md": {"sh": "tests/integration/cli/test_backup.py", "": HERE},
     "clients-of-acid-tables.md": {"sh": HERE, "sql": CLI},
     "constraints.md": {"sql": SPARK, "": SPARK},

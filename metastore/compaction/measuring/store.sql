@@ -46,6 +46,10 @@ UNION ALL SELECT 'many_aborts', '', count(*) FROM aborts WHERE txns > %(many)s
 UNION ALL SELECT 'obsolete_bytes', '', coalesce(sum(obsolete_bytes), 0) FROM delta_measures
 UNION ALL SELECT 'locks', '', count(*) FROM locks
 UNION ALL SELECT 'lock', '', coalesce(extract(epoch FROM %(now)s - min(acquired_at)), 0) FROM locks
+UNION ALL SELECT 'lock_wait', '', coalesce(extract(epoch FROM %(now)s - min(requested_at)), 0) FROM locks WHERE state = 'waiting'
+UNION ALL SELECT 'databases', '', count(*) FROM databases
+UNION ALL SELECT 'tables', '', count(*) FROM tables
+UNION ALL SELECT 'partitions', '', greatest(reltuples, 0) FROM pg_class WHERE oid = 'partitions'::regclass
 UNION ALL SELECT 'rows', relname, greatest(reltuples, 0) FROM pg_class
           WHERE oid IN ('txn_write_ids'::regclass, 'completed_txn_components'::regclass);
 

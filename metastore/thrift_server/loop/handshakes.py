@@ -12,6 +12,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any, NamedTuple
 
 import structlog
@@ -65,6 +66,11 @@ class Handshakes:
         self.failed = 0
         self.refused = 0
         """Clients that could not prove who they are."""
+
+    @property
+    def certificate_expires(self) -> float:
+        """Seconds since 1970 at which the port's certificate ends; infinite without TLS."""
+        return self._context.expires if self._context is not None else inf
 
     def start(self) -> None:
         """Start the threads; they end with the process, or at `stop`."""

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import structlog
+from cryptography import x509
 
 from metastore.client import MetastoreClient, MetastoreUnreachableError
 from metastore.config import ServerSettings, TlsSettings
@@ -194,6 +195,7 @@ def test_renewed_certificates_are_taken_up(serving, authority, monkeypatch):
         fresh.replace(path)
         after = peer_certificate(server, authority)
         assert after != before
+        assert server.certificate_expires == x509.load_der_x509_certificate(after).not_valid_after_utc.timestamp()
         assert kept.getStatus() == 2
         path.write_text("half written")
         assert peer_certificate(server, authority) == after
