@@ -63,23 +63,26 @@ class ClientSide:
     verify_hostname: bool = True
 
 
+class Context(ssl.SSLContext):
+    """A context that knows when its own certificate ends."""
+
+    expires = float("inf")
+    """Seconds since 1970; infinite without a certificate."""
+
+
 class RenewedContext:
     """A context that is made anew when any of its files has changed."""
 
     def __init__(self, settings: ServerSide | ClientSide) -> None:
-        """Make the context. Raises: InvalidInputError.
-
-        ``expires``: seconds since 1970 at which its own certificate ends; infinite without one.
-        """
+        """Make the context. Raises: InvalidInputError."""
         self._settings = settings
         self._files = (*settings.keystore, *settings.truststore)
         self._seen = self._state()
-        self.expires = float("inf")
         self._context = self._made()
         self._looked = time.monotonic()
         self._lock = threading.Lock()
 
-    def get(self) -> ssl.SSLContext:
+    def get(self) -> Context:
         """Return the context for the next connection. Files are checked once a second."""
         if time.monotonic() - self._looked < _LOOK_EVERY_SECONDS:
             return self._context
@@ -96,11 +99,14 @@ class RenewedContext:
                     _log.info("key_store_taken_up", files=self._files)
             return self._context
 
-    def _made(self) -> ssl.SSLContext:
+    @property
+    def expires(self) -> float:
+        """The seconds since 1970 at which the own certificate ends; infinite without one."""
+        return self._context.expires
+
+    def _made(self) -> Context:
         own = self._settings
-        made = client_context(own) if isinstance(own, ClientSide) else server_context(own)
-        self.expires = _own_expires(own)
-        return made
+        return client_context(own) if isinstance(own, ClientSide) else server_context(own)
 
     def _state(self) -> list[tuple[int, int, int] | None]:
         return [_identity(path) for path in self._files]
@@ -114,7 +120,7 @@ def _identity(path: str) -> tuple[int, int, int] | None:
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-def server_context(settings: ServerSide) -> ssl.SSLContext:
+def server_context(settings: ServerSide) -> Context:
     """Return the context with which the Thrift and the HTTP port shake hands. Raises: InvalidInputError."""
     if not settings.keystore:
         raise InvalidInputError(
@@ -150,7 +156,7 @@ def server_context(settings: ServerSide) -> ssl.SSLContext:
     return context
 
 
-def client_context(settings: ClientSide) -> ssl.SSLContext:
+def client_context(settings: ClientSide) -> Context:
     """Return the context with which our clients shake hands. Raises: InvalidInputError."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verify_hostname
@@ -160,23 +166,14 @@ def client_context(settings: ClientSide) -> ssl.SSLContext:
     return context
 
 
-def _context(protocol: int) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
+def _context(protocol: int) -> Context:
+    context = Context(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
     return context
 
 
-def _own_expires(settings: ServerSide | ClientSide) -> float:
-    if not settings.keystore:
-        return float("inf")
-    from metastore.tls import keystore  # As in _load_own.
-
-    [own, *_] = keystore.read(settings.keystore, settings.keystore_password).certificates
-    return own.not_valid_after_utc.timestamp()
-
-
-def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> None:
+def _load_own(context: Context, paths: Sequence[str], password: str) -> None:
     from metastore.tls import keystore  # Importing cryptography takes 70 ms, spent only with TLS.
 
     store = keystore.read(paths, password)
@@ -190,6 +187,7 @@ def _load_own(context: ssl.SSLContext, paths: Sequence[str], password: str) -> N
                 f"The key store {','.join(paths)} cannot be used: {error.reason or error}. Is its "
                 "first certificate that of its key?"
             ) from error
+    context.expires = store.certificates[0].not_valid_after_utc.timestamp()
 
 
 def _load_trusted(context: ssl.SSLContext, settings: ServerSide | ClientSide, purpose: ssl.Purpose) -> None:

@@ -64,7 +64,7 @@ def test_what_operators_are_told_is_what_the_chart_makes():
 
 
 def test_the_chart_brings_what_rings_and_what_is_looked_at():
-    """The values of the page are the production's, and each file of rules and dashboards is in what they render to."""
+    """Check that the page's values are the production's, and that each file of rules and dashboards is in what they render to."""
     [text] = re.findall(r"^```yaml\n(.*?)^```", (how_to.PAGES / "alerts.md").read_text(), re.MULTILINE | re.DOTALL)
     assert yaml.safe_load(text).items() <= yaml.safe_load((CHART / "ci" / "production.yaml").read_text()).items()
     [rule] = [found for found in objects(CHART.parents[1] / "k8s" / "production.yaml") if found["kind"] == "PrometheusRule"]

@@ -55,6 +55,20 @@ def test_transactions_and_locks(new_lake, test_clock):
     assert of(lake, "rows", "txn_write_ids") is not None
 
 
+def test_the_longest_wait_and_the_size_of_the_catalog(lake, measured, test_clock):
+    before = measured("databases"), measured("tables")
+    lake.table()
+    assert (measured("databases"), measured("tables")) == (before[0], before[1] + 1)
+    lake.t.lock(lake.t.open(), "d.t", Operation.SELECT, LockType.SHARED_READ)
+    test_clock.advance(HOUR)
+    assert measured("lock_wait") == 0
+    lake.t.lock(lake.t.open(), "d.t", Operation.UPDATE, LockType.EXCLUSIVE)
+    test_clock.advance(HOUR)
+
+    assert measured("lock_wait") == pytest.approx(3600, abs=60)
+    assert measured("partitions") is not None
+
+
 def test_ids_and_numbers_of_open_transactions(lake, measured):
     assert measured("open_txns", "other") is None
     first, _ = lake.t.open(), lake.t.open()
