@@ -13,7 +13,6 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol
 
 from metastore.errors import MetastoreError
@@ -65,14 +64,24 @@ def collect_as_usual() -> None:
 
 
 def stop_signals() -> threading.Event:
-    """Return an event that the signals set. Signals arrive in the main thread, which waits for it."""
-    stopping = threading.Event()
+    """Return an event that the signals set. Only the main thread may call this, and only once.
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
+    A handler in Python would run in the main thread alone. A signal that arrives just before that thread begins to wait
+    does not interrupt the wait, so the process would never end. The interpreter writes to a pipe at once, and a thread
+    reads it.
+    """
+    stopping = threading.Event()
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+
+    def wait() -> None:
+        os.read(told, 1)
         stopping.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, stop)
+    threading.Thread(target=wait, name="signals", daemon=True).start()
     return stopping
 
 
